@@ -67,10 +67,13 @@ class Watching:
         requests = [GenerationRequest(Prompt((9,)), 500, grammar=text) for text in grammars]
         return start_generation(self.in_flight, requests, Caller(client))
 
-    async def step(self, seconds: float, *identifiers: int, tokens: int = 1) -> None:
+    async def step(
+        self, seconds: float, *identifiers: int, tokens: int = 1, model: float = 0.0
+    ) -> None:
         """A step that brings each of these requests tokens, and what follows from it."""
         outputs = [SequenceOutput(each, 0, [1] * tokens, [], None) for each in identifiers]
-        self.in_flight.deliver(Report(outputs, EngineLoad(), sampling=seconds))
+        report = Report(outputs, EngineLoad(), sampling=seconds, ended=model + seconds)
+        self.in_flight.deliver(report)
         while self.go_on.is_set() and (search := self.budget._search):
             await asyncio.wait([search])
             # Its callbacks run.
@@ -146,14 +149,22 @@ async def test_the_shortest_is_followed_first_and_again_when_it_is_longer() -> N
         assert all(lengths[name] < due[name] for name in lengths)
 
 
+@pytest.mark.parametrize("model", [0.0, BUDGET, 3 * BUDGET])
 @pytest.mark.parametrize(("answers", "share"), [(1, 1 / 2), (3, 1 / 4), (30, LEAST_SHARE)])
-async def test_the_answers_of_a_client_share_the_budget(answers: int, share: float) -> None:
+async def test_the_answers_of_a_client_share_the_budget(
+    answers: int, share: float, model: float
+) -> None:
     run = Watching()
     for _ in range(answers):
         run.ask("a", "fine")
     run.ask("b", "")
-    await run.step(SLOW, 1)
-    assert run.followed == [("fine", 1, pytest.approx(share * BUDGET))]
+    for _ in range(50):
+        await run.step(0.9 * max(model, BUDGET), model=model)
+    assert not run.followed
+    # It has run so long.
+    most = max(run.budget._model_seconds, BUDGET)
+    await run.step(2 * most / WEIGHT, 1, model=most)
+    assert run.followed == [("fine", 1, pytest.approx(share * most))]
 
 
 async def test_who_was_slow_has_one_at_a_time_for_a_while_and_a_small_share() -> None:

@@ -66,7 +66,8 @@ class MaskBudget:
         # It runs only once steps were slow.
         self._lane = GrammarLane(spec, stays=False, follows=True)
         self._slow_clients = SlowClients(clock)
-        self._seconds = 0.0
+        # How long steps take to choose tokens, and for all before: the mean of the last ones.
+        self._seconds = self._model_seconds = 0.0
         # By id: how long an answer has to be to be followed again.
         self._followed: dict[int, float] = {}
         self._search: asyncio.Task[None] | None = None
@@ -94,14 +95,21 @@ class MaskBudget:
 
     def note(self, report: Report[SequenceOutput]) -> None:
         """Note how long a step took; if that is too long, search for the slow ones."""
+        model_seconds = max(report.ended - report.began - report.sampling, 0)
         self._seconds += WEIGHT * (report.sampling - self._seconds)
+        self._model_seconds += WEIGHT * (model_seconds - self._model_seconds)
         if self._search is None and self._next():
             self._search = asyncio.create_task(self._find())
             self._search.add_done_callback(self._found)
 
     def _limit(self, client: str) -> float:
         """Return how long steps may take before the answers of a client are followed."""
-        return self._budget * (LEAST_SHARE if client in self._slow_clients else 1)
+        return self._most * (LEAST_SHARE if client in self._slow_clients else 1)
+
+    @property
+    def _most(self) -> float:
+        """How long a step may take: where the model takes longer, the rest is no harm."""
+        return max(self._budget, self._model_seconds)
 
     async def _find(self) -> None:
         """Follow one answer after the other, while steps are slow."""
@@ -124,7 +132,7 @@ class MaskBudget:
 
     def _next(self) -> SequenceRequest | None:
         """Return the answer to follow next: the shortest one, which takes least."""
-        if not self._budget or self._seconds <= self._budget * LEAST_SHARE:
+        if not self._budget or self._seconds <= self._most * LEAST_SHARE:
             return None
         if len({item.request.client for item in self._in_flight.requests}) < MIN_CLIENTS:
             return None
@@ -140,7 +148,7 @@ class MaskBudget:
         """Follow an answer; if that is slow, end it, and others with the same grammar."""
         grammar, client = suspect.generation.grammar, suspect.client
         number = sum(item.request.client == client for item in self._constrained())
-        share = max(self._limit(client) / (number + 1), self._budget * LEAST_SHARE)
+        share = max(self._limit(client) / (number + 1), self._most * LEAST_SHARE)
         try:
             verdict = await self._lane.follow(grammar, suspect.generated, share)
         except UnavailableError:
