@@ -6,12 +6,13 @@ import contextlib
 import statistics
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from ovchat_server.engine.contract.generation_spec import DEFAULT_KV_BLOCKS
-from tests.conftest import ROOT
+from ovchat_server.settings import ModelSettings
+from tests.conftest import ROOT, model_table
 from tests.launch.stack import Stack, running
 
 if TYPE_CHECKING:
@@ -64,15 +65,21 @@ async def timed(ask: Callable[[], Awaitable[None]]) -> float:
 
 @contextlib.asynccontextmanager
 async def calling(
-    directory: Path, *options: str, kv_blocks: int = DEFAULT_KV_BLOCKS
+    directory: Path, *options: str, kv_blocks: int = DEFAULT_KV_BLOCKS, **demo: Any
 ) -> AsyncIterator[Callers]:
-    """`ovchat up` with the models "demo" and "successor", and both callers."""
+    """`ovchat up` with the models "demo" and "successor", and both callers.
+
+    `kv_blocks` is an option of the successor model; those of the other one are `demo`.
+    """
     keys = directory / "keys"
     keys.write_text(f"{ATTACKER}\n{HARMED}\n")
     keys.chmod(0o600)
-    chosen = ("--model", f"demo={ROOT / 'models/demo'}", "--api-key-file", str(keys), *options)
+    chosen = ("--api-key-file", str(keys), *options)
+    table = model_table(ModelSettings(name="demo", path=ROOT / "models/demo", **demo))
     async with contextlib.AsyncExitStack() as opened:
-        stack = await opened.enter_async_context(running(directory, *chosen, kv_blocks=kv_blocks))
+        stack = await opened.enter_async_context(
+            running(directory, *chosen, kv_blocks=kv_blocks, tables=table)
+        )
         attacker, harmed = [
             await opened.enter_async_context(
                 httpx.AsyncClient(

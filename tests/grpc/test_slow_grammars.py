@@ -1,20 +1,29 @@
-"""Grammars that take long to write hold up nobody else."""
+"""Grammars that take long to write, or to follow, hold up nobody else."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from ovchat.v1 import format_pb2
+import grpc.aio
+import msgspec
+import pytest
+
+from ovchat.v1 import chat_pb2, format_pb2
+from ovchat_server.app import Server
 from ovchat_server.grammar.cache import GrammarCache
+from tests.grpc.conftest import running
+from tests.grpc.requests import ask, go_on, joined, text_of
 from tests.grpc.requests import successor as ask_successor
-from tests.grpc.requests import text_of
+from tests.keys import api_keys
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from ovchat_server.settings import ModelSettings, Settings
     from tests.grpc.conftest import Client
 
 # More than any pool of threads takes at once.
@@ -44,3 +53,90 @@ async def test_grammars_under_way_keep_no_chat_from_being_rendered(
         go_on.set()
         await asyncio.gather(*waiting, return_exceptions=True)
     assert text_of(answer) == "bcd"
+
+
+MINE, THEIRS = ((("x-api-key", name),) for name in ("k-mine", "k-theirs"))
+NAMES = count()
+
+
+def ambiguous() -> dict[str, Any]:
+    """A grammar that nobody has asked for, and each token of which takes longer than the last."""
+    name = f"s{next(NAMES)}"
+    grammar = f'root ::= {name}\n{name} ::= {name} {name} {name} | {name} {name} | "a" | "aa"'
+    form = format_pb2.StructuredOutputs(grammar=grammar)
+    return {"structured_outputs": form, "logit_bias": {64: 100}, "max_tokens": 900}
+
+
+@pytest.fixture(scope="module")
+async def impatient(
+    make_settings: Callable[..., Settings], demo: ModelSettings
+) -> AsyncIterator[Client]:
+    """A server whose steps may hardly take any time for grammars."""
+    model = msgspec.structs.replace(demo, max_mask_seconds=0.01)
+    keys = api_keys("k-mine", "k-theirs")
+    async with running(Server(make_settings(model, api_keys=keys))) as client:
+        yield client
+
+
+@pytest.fixture
+async def others(impatient: Client) -> AsyncIterator[None]:
+    """Another one's long answers, one after the other, each of which comes whole."""
+    ended = asyncio.Event()
+
+    async def stream() -> None:
+        request = ask("Hello", max_tokens=300, ignore_eos=True)
+        while not ended.is_set():
+            chunks = [
+                chunk
+                async for chunk in impatient.chat.StreamChatCompletion(request, metadata=THEIRS)
+            ]
+            assert chunks[-1].choices[0].finish_reason == chat_pb2.FINISH_REASON_LENGTH
+
+    task = asyncio.create_task(stream())
+    yield
+    ended.set()
+    await task
+
+
+async def whole(client: Client, **fields: Any) -> None:
+    await client.chat.CreateChatCompletion(ask("Hello", **fields), metadata=MINE)
+
+
+async def streamed(client: Client, **fields: Any) -> None:
+    chunks = []
+    try:
+        async for chunk in client.chat.StreamChatCompletion(ask("Hello", **fields), metadata=MINE):
+            chunks.append(chunk)  # noqa: PERF401  what came before the error
+    finally:
+        assert set(joined(chunks)) <= {"a"}
+
+
+async def text(client: Client, **fields: Any) -> None:
+    request = go_on("a", model="demo", **fields)
+    await client.texts.CreateCompletion(request, metadata=MINE)
+
+
+@pytest.mark.parametrize("answer", [whole, streamed, text])
+async def test_one_that_is_slow_to_follow_ends_beside_others(
+    impatient: Client,
+    others: None,  # noqa: ARG001
+    answer: Callable[..., Awaitable[None]],
+) -> None:
+    fields = ambiguous()
+    # The second time it is refused before it is followed.
+    for _ in range(2):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await answer(impatient, **fields)
+        error = caught.value
+        assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert error.details().startswith("structured_outputs.grammar cannot be enforced: it takes")
+
+
+async def test_one_that_is_not_slow_is_answered_beside_others(
+    impatient: Client,
+    others: None,  # noqa: ARG001
+) -> None:
+    form = format_pb2.StructuredOutputs(regex="a{900}")
+    request = ask("Hello", structured_outputs=form, max_tokens=200)
+    answer = await impatient.chat.CreateChatCompletion(request, metadata=MINE)
+    assert set(text_of(answer)) == {"a"}

@@ -150,16 +150,17 @@ async def started(
     kv_blocks: int = DEFAULT_KV_BLOCKS,
     folder: Path = ROOT / "models/successor",
     open_files: tuple[int, int] = resource.getrlimit(resource.RLIMIT_NOFILE),
+    tables: str = "",
 ) -> AsyncIterator[Stack]:
     """`ovchat up` with the successor model, from a folder, at whatever it does now.
 
-    `open_files` are the limits of its open files, soft and hard.
+    `open_files` are the limits of its open files, soft and hard; `tables` stand in its config file.
     """
     log, config = directory / "log", directory / "ovchat.toml"
     # Exact numbers: in bfloat16 OpenVINO 2026.4.1 dies of so small a model where the processor
     # has AMX.
     model = model_settings("successor", kv_blocks=kv_blocks)
-    config.write_text(model_table(msgspec.structs.replace(model, path=folder)))
+    config.write_text(model_table(msgspec.structs.replace(model, path=folder)) + tables)
     rest_port, grpc_port = unused_port(), unused_port()
     with log.open("w") as errors:
         process = await asyncio.create_subprocess_exec(

@@ -174,6 +174,7 @@ class Pipeline:
         self.total = total
         self.inside: list[Handle] = []
         self.proposed = False
+        self.sampling_seconds = 0.0
         # Whether a step that throws had its logits.
         self.computed = True
         self.peak = 0

@@ -116,6 +116,7 @@ class FakePipeline:
     scored_tokens = 1000
     computed = True
     proposed = False
+    sampling_seconds = 0.0
 
     def __init__(self, total: int, compiler: FakeCompiler, wait: int) -> None:
         self.total = total

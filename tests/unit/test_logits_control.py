@@ -283,6 +283,6 @@ def test_a_search_is_followed_also_where_another_one_fails() -> None:
 
 def test_a_step_that_came_to_its_logits_is_known_whoever_runs() -> None:
     steps = Steps()
-    assert not steps.logits.seen
+    assert not steps.logits.seen_at
     steps.observe((8, 0))
-    assert steps.logits.seen
+    assert steps.logits.seen_at

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ovchat_server.chat.dialects.base import CombinedDialect, ToolDialect
 from ovchat_server.domain.chat import ToolMode
 from ovchat_server.domain.errors import ApiError, InvalidRequestError, OverloadedError, Violation
-from ovchat_server.domain.field_path import SchemaPath
+from ovchat_server.domain.field_path import FieldPath, SchemaPath
 from ovchat_server.grammar.formats import (
     Reasoning,
     after_reasoning,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from ovchat_server.chat.dialects.call_format import CalledTool
     from ovchat_server.domain.chat import ChatRequest, Tool
-    from ovchat_server.domain.field_path import FieldPath
     from ovchat_server.domain.json_value import JsonObject, JsonValue
     from ovchat_server.domain.structured_output import Constraint
     from ovchat_server.engine.contract.generation import ReasoningBudget, Resumption
@@ -48,9 +47,11 @@ class Grammar:
 
     Attributes:
         text: "" if anything is allowed.
+        field: What asks for it.
     """
 
     text: str = ""
+    field: FieldPath = FieldPath()
     self_terminating: bool = False
     resumptions: tuple[Resumption, ...] = ()
 
@@ -107,7 +108,7 @@ class AnswerFormats:
             return NO_GRAMMAR
         answer = await self._workers.run(partial(self._constrained, constraint))
         text = await _checked(model, answer, constraint.field)
-        return Grammar(text, constraint.self_terminating)
+        return Grammar(text, constraint.field, constraint.self_terminating)
 
     async def of_chat(
         self, model: TextModel, request: ChatRequest, reasoning: Reasoning | None
@@ -140,7 +141,7 @@ class AnswerFormats:
         reasoning = before_form(reasoning)
         text = await _checked(model, after_reasoning(whole, reasoning), field)
         return AnswerFormat(
-            Grammar(text, self_terminating),
+            Grammar(text, field, self_terminating),
             constrains_whole_answer=True,
             reasoning=reasoning,
             # Without a trigger, a call is told from other text only by the answer as a whole.
@@ -263,7 +264,7 @@ async def _free(wanted: _FormatRequest, tools: list[HeldTool]) -> AnswerFormat:
         return AnswerFormat(unenforced=tuple(SchemaPath(tool.field) for tool in tools))
     places = resumptions(calls, called, plain, wanted.reasoning, parallel=choice.parallel)
     return AnswerFormat(
-        Grammar(text, resumptions=tuple(places)),
+        Grammar(text, choice.field, resumptions=tuple(places)),
         calls_enforced=wanted.trusts_calls,
         unenforced=_unenforced(tools),
     )

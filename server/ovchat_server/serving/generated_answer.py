@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.domain.completion import FinishReason, Usage
+from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.engine.contract.generation import TokenFinish
+from ovchat_server.engine.contract.generation_engine import SlowGrammarError
 from ovchat_server.serving.answer import ChunkedAnswer
 from ovchat_server.serving.first_chunks import first_chunks
 from ovchat_server.serving.plan import engine_params
@@ -124,6 +126,7 @@ class GeneratedAnswer(ChunkedAnswer):
             plan.model.engine.generate(plan.requests, plan.caller, self._record.times) as stream,
             self._deadline.ends(stream),
             self._recorded(),
+            self._names_grammar(),
         ):
             self._admission = stream.admission
             self._asked.set()
@@ -152,6 +155,15 @@ class GeneratedAnswer(ChunkedAnswer):
             if not finish:
                 stream.end(tokens.index)
         return chunks
+
+    @contextlib.contextmanager
+    def _names_grammar(self) -> Iterator[None]:
+        """Name the field that asks for a grammar which is too slow."""
+        try:
+            yield
+        except SlowGrammarError as error:
+            complaint = f"cannot be enforced: {error.reason}."
+            raise InvalidRequestError.about(self.plan.grammar_field, complaint) from error
 
     @contextlib.contextmanager
     def _recorded(self) -> Iterator[None]:

@@ -200,6 +200,7 @@ class GenerationPipeline:
             first_chunks=tuple(stages.first_chunks(request, prompts)),
             ignored=without_effect(params.speculation, model.speculation),
             unenforced=answer_format.unenforced,
+            grammar_field=answer_format.grammar.field,
         )
 
     def _salted(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.assembler import AssemblyOptions
+from ovchat_server.domain.field_path import FieldPath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,7 @@ class GenerationPlan:
         first_chunks: One or more for each choice, in the same order.
         ignored: The names of parameters that have no effect on the model.
         unenforced: The parts of schemas that are not enforced.
+        grammar_field: What asks for the grammar of the answer, if it has one.
     """
 
     model: TextModel
@@ -48,6 +50,7 @@ class GenerationPlan:
     first_chunks: Sequence[ChunkChoice]
     ignored: Sequence[str] = ()
     unenforced: Sequence[SchemaPath] = ()
+    grammar_field: FieldPath = FieldPath()
 
 
 def engine_params(params: GenerationParams) -> GenerationParams:

@@ -10,6 +10,7 @@ import msgspec
 from ovchat_server.domain.models import ModelState
 from ovchat_server.engine.client.generation_stream import EngineGenerationStream
 from ovchat_server.engine.client.grammar_process import GrammarProcess
+from ovchat_server.engine.client.mask_budget import MaskBudget
 from ovchat_server.engine.client.supervisor import EngineSupervisor
 from ovchat_server.engine.contract.engine import ANONYMOUS
 from ovchat_server.engine.contract.generation import GenerationStatus
@@ -51,6 +52,9 @@ class SupervisedGenerationEngine:
             EngineSupervisor(spec, generation_decoder(), self._changed, backoff, self._observer)
         )
         self._grammar_process = GrammarProcess(spec)
+        in_flight = self.supervisor.in_flight
+        self._mask_budget = MaskBudget(spec, in_flight, self._grammar_process.refuse)
+        in_flight.on_report = self._mask_budget.note
         self._on_change = on_change
 
     def start(self) -> None:
@@ -60,6 +64,7 @@ class SupervisedGenerationEngine:
     async def close(self) -> None:
         """End the engine and wait for its processes."""
         await self.supervisor.close()
+        await self._mask_budget.close()
         await self._grammar_process.close()
 
     @property
@@ -93,6 +98,8 @@ class SupervisedGenerationEngine:
     ) -> GenerationStream:
         """See engine.contract.generation_engine.GenerationEngine."""
         self.supervisor.check_ready()
+        if any(request.grammar for request in requests):
+            self._mask_budget.check(caller.client)
         return start_generation(
             self.supervisor.in_flight, requests, caller, times, self._observer.prompt_read
         )

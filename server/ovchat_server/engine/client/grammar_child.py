@@ -10,12 +10,16 @@ import msgspec
 
 from ovchat_server.engine.client.spawn import start_child
 from ovchat_server.engine.contract.frames import FrameReader, encode
-from ovchat_server.engine.contract.grammar_messages import Checked, Compile, GrammarProcessSpec
+from ovchat_server.engine.contract.grammar_messages import Checked
 
 if TYPE_CHECKING:
     import socket
 
-    from ovchat_server.engine.contract.generation_spec import GenerationSpec
+    from ovchat_server.engine.contract.grammar_messages import (
+        Compile,
+        Follow,
+        GrammarProcessSpec,
+    )
 
 READ_SIZE = 1 << 16
 # Seconds. Loading the library and the tokenizer takes one, or several on a busy machine.
@@ -36,7 +40,7 @@ class GrammarChild:
         self._frames = FrameReader()
 
     @classmethod
-    async def start(cls, spec: GenerationSpec) -> GrammarChild:
+    async def start(cls, spec: GrammarProcessSpec) -> GrammarChild:
         """Start a process, and wait until it is ready.
 
         Raises:
@@ -55,20 +59,20 @@ class GrammarChild:
         )
         try:
             async with asyncio.timeout(START_TIMEOUT):
-                await self._send(encode(GrammarProcessSpec(spec.name, spec.path)))
+                await self._send(encode(spec))
                 await self._receive()
         except BaseException:
             await self.close()
             raise
         return self
 
-    async def ask(self, grammar: str) -> Checked:
-        """Have a grammar compiled, and return the verdict.
+    async def ask(self, request: Compile | Follow) -> Checked:
+        """Have a grammar compiled or followed, and return the verdict.
 
         Raises:
             GrammarChildDiedError: The process ended.
         """
-        await self._send(encode(Compile(grammar)))
+        await self._send(encode(request))
         checked: Checked = msgspec.msgpack.decode(await self._receive(), type=Checked)
         return checked
 

@@ -1,4 +1,4 @@
-"""Compiles one grammar after the other in a process, and gives each a limited time."""
+"""Compiles or follows one grammar after the other in a process, with a limited time for each."""
 
 from __future__ import annotations
 
@@ -10,22 +10,32 @@ from typing import TYPE_CHECKING, Any
 from ovchat_server.domain.errors import UnavailableError
 from ovchat_server.engine.client.grammar_child import GrammarChild, GrammarChildDiedError
 from ovchat_server.engine.client.turns import Turns
-from ovchat_server.engine.contract.grammar_messages import Checked
+from ovchat_server.engine.contract.grammar_messages import (
+    SLOW_TO_FOLLOW,
+    Checked,
+    Compile,
+    Follow,
+    GrammarProcessSpec,
+)
 
 if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
 
 DIED = "compiling it crashes the compiler"
+# Seconds in which an answer is followed that takes none. The engine, which is busy, runs beside it.
+FOLLOW_TIMEOUT = 10.0
+# And how many times the processor time that it may take.
+BUSY = 4
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a grammar does not compile, "" if it does.
+    """Why a grammar cannot be served, "" if it can.
 
     Attributes:
-        too_slow: That it was not compiled in time is all that is known.
+        too_slow: That it took too long is all that is known.
     """
 
     reason: str
@@ -39,22 +49,27 @@ class GrammarLane:
         turns: The turn of each who waits.
     """
 
-    def __init__(self, spec: GenerationSpec, *, stays: bool) -> None:
+    def __init__(self, spec: GenerationSpec, *, stays: bool, follows: bool = False) -> None:
         """Compile grammars for the model of `spec`; `start` starts the process.
 
         Args:
             spec: The model's.
             stays: Replace the process at once, so that the next grammar need not wait for it.
+            follows: Whether `follow` is called.
         """
         self.turns: Turns[GrammarLane] = Turns(self)
         self._spec = spec
         self._stays = stays
+        self._follows = follows
         self._starting: asyncio.Task[GrammarChild] | None = None
 
     def start(self) -> None:
         """Start the process unless it runs; return at once."""
         if self._starting is None:
-            self._starting = asyncio.create_task(GrammarChild.start(self._spec))
+            spec = self._spec
+            followed_tokens = spec.context_length if self._follows else 0
+            child = GrammarChild.start(GrammarProcessSpec(spec.name, spec.path, followed_tokens))
+            self._starting = asyncio.create_task(child)
             self._starting.add_done_callback(retrieve)
 
     async def close(self) -> None:
@@ -73,19 +88,37 @@ class GrammarLane:
         Raises:
             UnavailableError: The process cannot be started.
         """
-        verdict = await self._ask(grammar)
-        # Try once more: the process may have died of something else.
-        return await self._ask(grammar) if verdict.reason == DIED else verdict
+        timeout = self._spec.options.grammar_timeout
+        late = f"it takes more than {timeout:g} seconds to compile"
+        verdict = await self._ask(Compile(grammar), timeout, late)
+        if verdict.reason == DIED:
+            # Try once more: the process may have died of something else.
+            verdict = await self._ask(Compile(grammar), timeout, late)
+        return verdict
 
-    async def _ask(self, grammar: str) -> Verdict:
+    async def follow(self, grammar: str, tokens: tuple[int, ...], mask_seconds: float) -> Verdict:
+        """Follow a grammar, to see whether that is slow; to be called in turn.
+
+        Args:
+            grammar: Which compiles.
+            tokens: Those of an answer so far.
+            mask_seconds: How long it may take to find out which tokens it allows, for each.
+
+        Raises:
+            UnavailableError: The process cannot be started.
+        """
+        timeout = FOLLOW_TIMEOUT + BUSY * mask_seconds * len(tokens)
+        return await self._ask(Follow(grammar, tokens, mask_seconds), timeout, SLOW_TO_FOLLOW)
+
+    async def _ask(self, request: Compile | Follow, timeout: float, late: str) -> Verdict:
+        """Return the verdict; `late` is that where none comes in time."""
         process = await self._process()
         checked, too_slow = Checked(DIED, last=True), False
         try:
-            async with asyncio.timeout(self._spec.options.grammar_timeout):
-                checked = await process.ask(grammar)
+            async with asyncio.timeout(timeout):
+                checked = await process.ask(request)
         except TimeoutError:
-            seconds, too_slow = f"{self._spec.options.grammar_timeout:g}", True
-            checked = Checked(f"it takes more than {seconds} seconds to compile", last=True)
+            checked, too_slow = Checked(late, last=True), True
         except GrammarChildDiedError:
             name = self._spec.name
             logger.warning("%s: its grammar process died", name, extra={"model": name})

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ovchat_server.domain.errors import OverloadedError, UnavailableError
 from ovchat_server.engine.client.grammar_lane import DIED, GrammarLane, retrieve
+from ovchat_server.engine.client.slow_clients import SLOW_FOR, SlowClients
 from ovchat_server.engine.contract.engine import ANONYMOUS
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ CACHED_VERDICTS = 4096
 # How many grammars may be checked or wait for their check: those of a client, and all.
 MAX_WAITING_OF_CLIENT = 64
 MAX_WAITING = 512
-# Seconds for which "too slow" is remembered: the machine may have been busy.
-SLOW_FOR = 60.0
-# Clients whose grammars were too slow.
-REMEMBERED_CLIENTS = 1024
 
 
 class _Known(NamedTuple):
@@ -67,8 +64,7 @@ class GrammarProcess:
         self._clock = clock
         self._lane = GrammarLane(spec, stays=True)
         self._slow_lane = GrammarLane(spec, stays=False)
-        # Until when, by client, those first who were slow first.
-        self._slow_clients: OrderedDict[str, float] = OrderedDict()
+        self._slow_clients = SlowClients(clock)
         self._verdicts: OrderedDict[bytes, _Known] = OrderedDict()
         self._checks: dict[bytes, _Check] = {}
 
@@ -86,6 +82,10 @@ class GrammarProcess:
         await self._lane.close()
         await self._slow_lane.close()
 
+    def refuse(self, grammar: str, reason: str) -> None:
+        """Refuse a grammar for a while: it compiles, but is slow to follow."""
+        self._note(_digest(grammar), _Known(reason, self._clock() + SLOW_FOR))
+
     async def check(self, grammar: str, caller: Caller = ANONYMOUS) -> str:
         """Return why a grammar does not compile, as a clause for the caller; "" if it does.
 
@@ -99,7 +99,7 @@ class GrammarProcess:
             OverloadedError: Too many of the caller's grammars wait.
             UnavailableError: Too many grammars wait, or the process cannot be started.
         """
-        key = hashlib.sha256(grammar.encode()).digest()
+        key = _digest(grammar)
         verdict = self._verdicts.get(key)
         if verdict and self._clock() < verdict.until:
             self._verdicts.move_to_end(key)
@@ -158,31 +158,32 @@ class GrammarProcess:
             verdict = await lane.compile(grammar)
         finally:
             self._forget(key, check)
-        soon = self._clock() + SLOW_FOR
         if verdict.too_slow or verdict.reason == DIED:
             for client in asked.union(check.waiters):
-                self._set_apart(client, soon)
-        self._verdicts[key] = _Known(verdict.reason, soon if verdict.too_slow else math.inf)
-        if len(self._verdicts) > CACHED_VERDICTS:
-            self._verdicts.popitem(last=False)
+                # Its other grammars are checked apart from those of others.
+                self._slow_clients.add(client)
+                self._lane.turns.move(client, self._slow_lane.turns)
+        until = self._clock() + SLOW_FOR if verdict.too_slow else math.inf
+        self._note(key, _Known(verdict.reason, until))
         return verdict.reason
 
-    def _set_apart(self, client: str, until: float) -> None:
-        """Check the grammars of a client apart from those of others, for a while."""
-        self._slow_clients[client] = until
-        self._slow_clients.move_to_end(client)
-        if len(self._slow_clients) > REMEMBERED_CLIENTS:
-            self._slow_clients.popitem(last=False)
-        self._lane.turns.move(client, self._slow_lane.turns)
+    def _note(self, key: bytes, known: _Known) -> None:
+        self._verdicts[key] = known
+        self._verdicts.move_to_end(key)
+        if len(self._verdicts) > CACHED_VERDICTS:
+            self._verdicts.popitem(last=False)
 
     def _lane_of(self, client: str) -> GrammarLane:
-        slow = self._clock() < self._slow_clients.get(client, -math.inf)
-        return self._slow_lane if slow else self._lane
+        return self._slow_lane if client in self._slow_clients else self._lane
 
     def _forget(self, key: bytes, check: _Check) -> None:
         # Another check of the same grammar may have replaced it.
         if self._checks.get(key) is check:
             del self._checks[key]
+
+
+def _digest(grammar: str) -> bytes:
+    return hashlib.sha256(grammar.encode()).digest()
 
 
 def _end(turn: asyncio.Future[GrammarLane]) -> None:

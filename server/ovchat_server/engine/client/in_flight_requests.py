@@ -106,6 +106,7 @@ class InFlightRequests(Generic[RequestT, OutputT]):
 
     Attributes:
         observer: Is told of reports, and of requests that are resumed.
+        on_report: Is called with each report, once its outputs are delivered.
     """
 
     def __init__(
@@ -128,6 +129,7 @@ class InFlightRequests(Generic[RequestT, OutputT]):
         self._send = send
         self._unavailable_reason = unavailable_reason
         self.observer: EngineObserver[OutputT] = Unobserved()
+        self.on_report: Callable[[Report[OutputT]], None] = lambda _: None
         self._on_overload = on_overload
         self._ids = itertools.count(1)
         self._in_flight: dict[int, _Entry[RequestT, OutputT]] = {}
@@ -149,6 +151,11 @@ class InFlightRequests(Generic[RequestT, OutputT]):
     def unfinished(self) -> int:
         """The number of requests that wait or run."""
         return len(self._unfinished())
+
+    @property
+    def requests(self) -> list[ResumableRequest[RequestT, OutputT]]:
+        """The requests that wait or run."""
+        return [entry.resumable for entry in self._unfinished()]
 
     def new_id(self) -> int:
         """Return a new, unique request id."""
@@ -180,6 +187,11 @@ class InFlightRequests(Generic[RequestT, OutputT]):
         self._queue.leave(identifier)
         self._send(Cancel(identifier))
 
+    def end(self, identifier: int, error: ApiError) -> None:
+        """End a request, and those that belong to it, with an error. An unknown id is none."""
+        if entry := self._in_flight.get(identifier):
+            self._end(entry.stream, error)
+
     def forget(self, identifier: int) -> None:
         """Forget a request whose outputs nobody reads any more."""
         del self._in_flight[identifier]
@@ -204,6 +216,7 @@ class InFlightRequests(Generic[RequestT, OutputT]):
                 entry.ended = entry.ended or output.finish is not None
                 entry.stream.put(output)
         self.observer.stepped(report, gaps)
+        self.on_report(report)
 
     def _note_places(self, report: Report[OutputT]) -> None:
         """Note who got or lost a place in the engine."""
@@ -273,7 +286,10 @@ class InFlightRequests(Generic[RequestT, OutputT]):
 
     def _turn_away(self, stream: ResultStream[OutputT], error: OverloadedError) -> None:
         """Fail requests that were not admitted in time."""
+        self._end(stream, self._unavailable_reason() or error)
+
+    def _end(self, stream: ResultStream[OutputT], error: ApiError) -> None:
         for identifier, entry in self._in_flight.items():
             if entry.stream is stream:
                 self.cancel(identifier)
-        stream.fail(self._unavailable_reason() or error)
+        stream.fail(error)

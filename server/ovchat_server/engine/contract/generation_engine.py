@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from ovchat_server.domain.errors import InvalidRequestError
 from ovchat_server.engine.contract.engine import ANONYMOUS
 
 if TYPE_CHECKING:
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
         GenerationStatus,
     )
     from ovchat_server.engine.contract.times import RequestTimes
+
+
+class SlowGrammarError(InvalidRequestError):
+    """A grammar takes too long to follow.
+
+    Attributes:
+        reason: How long, as a clause for the caller.
+    """
+
+    def __init__(self, reason: str) -> None:
+        """Make the error."""
+        super().__init__(f"The answer's grammar cannot be enforced: {reason}.")
+        self.reason = reason
 
 
 class GenerationStream(Protocol):
@@ -55,6 +69,7 @@ class GenerationStream(Protocol):
         Raises:
             StopAsyncIteration: All sequences have ended.
             OverloadedError: The request was not admitted in time.
+            SlowGrammarError: The grammar of one slows down what else runs.
             InternalError: The engine failed on the request, or its tokens may be misattributed.
             UnavailableError: The engine died and cannot be restarted.
         """
@@ -112,7 +127,7 @@ class GenerationEngine(Protocol):
             times: Takes down what happens when; None: nobody asks.
 
         Raises:
-            OverloadedError: Too many are waiting already.
+            OverloadedError: Too many are waiting already, or the caller's grammars were slow.
             UnavailableError: There is no engine now.
         """
         ...

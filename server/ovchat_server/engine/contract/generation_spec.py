@@ -33,6 +33,10 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
             and lets short prompts overtake long ones; a higher one reads long prompts faster.
             0: no limit.
         grammar_timeout: Seconds that compiling the grammar of an answer may take.
+        max_mask_seconds: Seconds that a step may take to choose tokens, at least: as many as the
+            model takes are no harm. To find out which tokens grammars allow can take long. While
+            steps take longer, and several clients are served, answers whose grammars are slow end
+            with an error. 0: no limit.
         speculation: How tokens are proposed for a step, so that several may come of it: "lookup"
             proposes what followed the last tokens where they stood before (prompt lookup), "draft"
             what a smaller model would write (`draft_model`). Not with vision models.
@@ -56,6 +60,7 @@ class GenerationOptions(EngineOptions, frozen=True, kw_only=True):
     max_num_batched_tokens: Count = 2048
     max_step_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.25
     grammar_timeout: Duration = 1.5
+    max_mask_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.02
     speculation: Literal["lookup", "draft"] | None = None
     num_assistant_tokens: Annotated[int, msgspec.Meta(ge=1, le=MAX_ASSISTANT_TOKENS)] = (
         MAX_ASSISTANT_TOKENS

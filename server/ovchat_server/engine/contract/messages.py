@@ -147,6 +147,8 @@ class Report(msgspec.Struct, Generic[OutputT], frozen=True, tag="report"):
         admitted: The ids of requests that run for the first time.
         preempted: Those that gave up their place, to be resumed later.
         resumed: Those that run again, also if another process ran them before.
+        sampling: Seconds that choosing tokens took, once the model had computed their logits; 0: it
+            is not known.
         began: When the step began, in `time.monotonic` seconds; 0: there was none.
         ended: When it ended.
         taken: How many commands the process has received so far.
@@ -159,6 +161,7 @@ class Report(msgspec.Struct, Generic[OutputT], frozen=True, tag="report"):
     admitted: list[int] = []
     preempted: list[int] = []
     resumed: list[int] = []
+    sampling: float = 0.0
     began: float = 0.0
     ended: float = 0.0
     taken: int = 0

@@ -43,7 +43,12 @@ class GrammarError(Exception):
 
 
 class GrammarCompiler:
-    """Compiles grammars for the pipelines of one tokenizer and vocabulary, one at a time."""
+    """Compiles grammars for the pipelines of one tokenizer and vocabulary, one at a time.
+
+    Attributes:
+        tokenizer: That one.
+        vocabulary_size: How many logits the model has.
+    """
 
     def __init__(
         self, tokenizer: genai.Tokenizer, vocabulary_size: int, max_bytes: int = MAX_BYTES
@@ -55,6 +60,7 @@ class GrammarCompiler:
             vocabulary_size: How many logits the real model has.
             max_bytes: What compiled grammars may hold before `full` asks to clear them.
         """
+        self.tokenizer, self.vocabulary_size = tokenizer, vocabulary_size
         self._pipeline = weightless_pipeline(tokenizer, vocabulary_size, BLOCKS)
         self._other_vocabulary = weightless_pipeline(tokenizer, vocabulary_size + 1, BLOCKS)
         self._max_bytes = max_bytes

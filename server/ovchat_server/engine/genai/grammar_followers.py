@@ -126,7 +126,7 @@ class GrammarFollower:
         free: list[genai.ContinuousBatchingPipeline],
         config: genai.GenerationConfig,
         logits: Floats,
-        seconds: _Seconds,
+        seconds: _Seconds | None = None,
     ) -> None:
         """Begin in one of the free pipelines.
 
@@ -134,12 +134,12 @@ class GrammarFollower:
             free: Those.
             config: See GrammarFollowers.begin.
             logits: What the pipelines choose from.
-            seconds: Learns how long a token takes.
+            seconds: Learns how long a token takes; None: nobody asks.
         """
         self._free = free
         self._pipeline: genai.ContinuousBatchingPipeline | None = free.pop()
         self._logits = logits
-        self._seconds = seconds
+        self._seconds = seconds or _Seconds()
         self._handle = self._pipeline.add_request(0, one_token(), config)
 
     def replay(self, tokens: Sequence[int]) -> None:

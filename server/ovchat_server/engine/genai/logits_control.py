@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -129,7 +130,8 @@ class LogitsControl:
 
     def __init__(self) -> None:
         """Begin with an empty pipeline."""
-        self.seen = False  # whether there were logits since this was set
+        # When there were logits for the last time, since it was set to 0.
+        self.seen_at = 0.0
         # In the order in which they were added.
         self._running: list[RunningSequence] = []
         self._kept = np.empty((0, 0), np.float32)
@@ -158,7 +160,7 @@ class LogitsControl:
         self, logits: Floats, tokens: Integers, positions: Integers, offsets: Callable[[], Floats]
     ) -> None:
         """See logits_hook.LogitsCallback."""
-        self.seen = True
+        self.seen_at = time.perf_counter()
         asking: list[SequenceLogits | PromptScores | RunningSequence] = [
             *(item.logits for item in self._running if item.logits),
             *(item.scores for item in self._running if item.scores),

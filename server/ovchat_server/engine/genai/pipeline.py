@@ -86,6 +86,7 @@ class GenaiPipeline:
         # Whether prompts were added since the last step.
         self._reads = False
         self.proposed = False
+        self.sampling_seconds = 0.0
         self._step_tokens = spec.options.max_num_batched_tokens
         self._input: PromptInput = TokenInput()
         self._pipeline, self.capabilities = self._load(spec)
@@ -182,11 +183,11 @@ class GenaiPipeline:
     @property
     def computed(self) -> bool:
         """Whether the last step computed its logits, as far as is known."""
-        return self._logits.seen
+        return self._logits.seen_at > 0
 
     def step(self, free_blocks: int = 0) -> None:
         """See steps.Pipeline."""
-        self._logits.seen = False
+        self._logits.seen_at = self.sampling_seconds = 0.0
         reads, self._reads = self._reads, False
         self._speculating = [item for item in self._speculating if not item.ended]
         running = self._logits.beams
@@ -195,9 +196,12 @@ class GenaiPipeline:
         start = time.perf_counter()
         further = sum(item.prepare(chosen.get(item, 0)) - 1 for item in self._speculating)
         self._pipeline.step()
+        ended = time.perf_counter()
         self.proposed = bool(chosen)
         if not reads:
-            self._speculator.note(running, further, time.perf_counter() - start)
+            self._speculator.note(running, further, ended - start)
+        if self.computed:
+            self.sampling_seconds = ended - self._logits.seen_at
         if not self.capabilities.sees_logits:
             self._logits.assume()
 

@@ -156,7 +156,8 @@ class Scheduler:
         resumed, self._resumed = self._resumed, []
         self._peak_batch_size = max(self._peak_batch_size, len(collected))
         outputs = [*refused, *itertools.chain(*collected)]
-        return Report(outputs, self.load(), admitted, preempted, resumed)
+        sampling = self._pipeline.sampling_seconds
+        return Report(outputs, self.load(), admitted, preempted, resumed, sampling)
 
     def load(self) -> EngineLoad:
         """Return how full the engine is."""

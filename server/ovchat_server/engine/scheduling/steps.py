@@ -108,6 +108,11 @@ class Pipeline(Protocol):
         ...
 
     @property
+    def sampling_seconds(self) -> float:
+        """How long the last step took to choose tokens from its logits; 0: it is not known."""
+        ...
+
+    @property
     def computed(self) -> bool:
         """Whether the last step computed its logits, as far as is known."""
         ...

@@ -1,0 +1,88 @@
+"""How long it takes to find out which tokens a grammar allows: its masks.
+
+genai finds the masks of all sequences within a step (2026.4.1), so a step that is slow does not say
+which of them made it so. Here one answer is followed alone, token by token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ovchat_server.engine.genai.configs import greedy_config
+from ovchat_server.engine.genai.grammar_compiler import structured
+from ovchat_server.engine.genai.grammar_followers import GrammarFollower
+from ovchat_server.engine.genai.sizes import block_size
+from ovchat_server.engine.genai.weightless_pipeline import given_logits, weightless_pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    import openvino_genai as genai
+
+    from ovchat_server.engine.genai.logits_hook import Floats
+
+
+# Tokens whose mean counts: some take longer than others, as the first ones do.
+WINDOW = 16
+
+
+class MaskTimes:
+    """Follows grammars that a tokenizer has compiled, in a pipeline of its own."""
+
+    def __init__(
+        self, tokenizer: genai.Tokenizer, vocabulary_size: int, context_length: int
+    ) -> None:
+        """Load the pipeline.
+
+        Args:
+            tokenizer: Has the compiled grammars.
+            vocabulary_size: How many logits the model has.
+            context_length: The maximum number of tokens of an answer.
+        """
+        self._logits: Floats = np.zeros(vocabulary_size, np.float32)
+        blocks = context_length // block_size("CPU") + 2
+        given = given_logits(lambda: self._logits)
+        self._free = [weightless_pipeline(tokenizer, vocabulary_size, blocks, given)]
+        # The first step prepares.
+        _, *plain = self._each((0,) * (WINDOW + 1))
+        self._plain = sum(plain) / WINDOW
+
+    def exceed(self, seconds: float, grammar: str, tokens: Sequence[int]) -> bool:
+        """Return whether a grammar takes longer for some tokens of an answer.
+
+        A token that it does not allow ends the answer.
+
+        Args:
+            seconds: What each of WINDOW tokens may take, on average, of processor time: others may
+                keep the processors busy.
+            grammar: That of the answer.
+            tokens: Those of the answer.
+        """
+        last: deque[float] = deque(maxlen=WINDOW)
+        with contextlib.closing(self._each(tokens, grammar)) as each:
+            for taken in each:
+                last.append(taken - self._plain)
+                if sum(last) > WINDOW * seconds:
+                    return True
+        return False
+
+    def _each(self, tokens: Sequence[int], grammar: str = "") -> Generator[float, None, None]:
+        """Yield the processor time of each token, with all that is not the grammar's."""
+        config = greedy_config(len(tokens) + 1)
+        if grammar:
+            config.structured_output_config = structured(grammar)
+        follower = GrammarFollower(self._free, config, self._logits)
+        try:
+            for token in tokens:
+                begun = time.process_time()
+                follower.replay([token])
+                yield time.process_time() - begun
+        except RuntimeError:
+            return
+        finally:
+            follower.close()
