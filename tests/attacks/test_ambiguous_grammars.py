@@ -81,8 +81,8 @@ async def test_streams_go_on_beside_them(tmp_path: Path, width: int) -> None:
         folder.mkdir()
     async with calling(unbounded, max_mask_seconds=0) as callers:
         print("alone:", await events(callers, ALONE))
-        each, outcomes = await attacked(callers, width)
-        print(f"beside {width} without a bound:", each)
+        harm, outcomes = await attacked(callers, width)
+        print(f"beside {width} without a bound:", harm)
         assert not outcomes
     async with calling(bounded) as callers:
         print("alone:", await events(callers, ALONE))
@@ -93,3 +93,5 @@ async def test_streams_go_on_beside_them(tmp_path: Path, width: int) -> None:
     refused = [message for status, message in outcomes if status == 400]
     assert refused
     assert all(message.startswith("guided_grammar cannot be enforced: ") for message in refused)
+    # Forty times as many, where this was measured.
+    assert sum(each[-10:]) > 3 * sum(harm[-10:])

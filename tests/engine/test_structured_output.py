@@ -16,7 +16,7 @@ from ovchat_server.domain.models import ModelState
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.client.grammar_lane import DIED
 from ovchat_server.engine.client.grammar_process import GrammarProcess
-from ovchat_server.engine.client.slow_clients import SLOW_FOR
+from ovchat_server.engine.client.lately_slow import SLOW_FOR
 from ovchat_server.engine.contract.generation import GenerationRequest, Sampling, TokenFinish
 from ovchat_server.engine.contract.prompt import Prompt
 from ovchat_server.grammar.formats import Reasoning, after_reasoning, grammar_text

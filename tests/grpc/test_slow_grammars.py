@@ -123,20 +123,21 @@ async def test_one_that_is_slow_to_follow_ends_beside_others(
     answer: Callable[..., Awaitable[None]],
 ) -> None:
     fields = ambiguous()
-    # The second time it is refused before it is followed.
-    for _ in range(2):
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await answer(impatient, **fields)
-        error = caught.value
-        assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert error.details().startswith("structured_outputs.grammar cannot be enforced: it takes")
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await answer(impatient, **fields)
+    error = caught.value
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.details().startswith("structured_outputs.grammar cannot be enforced: it takes")
 
 
-async def test_one_that_is_not_slow_is_answered_beside_others(
+async def test_who_asks_for_it_again_is_refused_at_once(
     impatient: Client,
     others: None,  # noqa: ARG001
 ) -> None:
-    form = format_pb2.StructuredOutputs(regex="a{900}")
-    request = ask("Hello", structured_outputs=form, max_tokens=200)
-    answer = await impatient.chat.CreateChatCompletion(request, metadata=MINE)
-    assert set(text_of(answer)) == {"a"}
+    fields = ambiguous()
+    for most in (900, 1):
+        with pytest.raises(grpc.aio.AioRpcError, match="cannot be enforced: it takes"):
+            await whole(impatient, **{**fields, "max_tokens": most})
+    # Others have not asked for it.
+    request = ask("Hello", **{**fields, "max_tokens": 1})
+    assert text_of(await impatient.chat.CreateChatCompletion(request, metadata=THEIRS)) == "a"

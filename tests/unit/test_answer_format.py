@@ -20,17 +20,25 @@ from ovchat_server.domain.field_path import FieldPath
 from ovchat_server.domain.identity import Identity
 from ovchat_server.domain.structured_output import Constraint, ConstraintKind
 from ovchat_server.engine.contract.engine import ANONYMOUS, Caller
+from ovchat_server.engine.contract.generation_engine import SlowGrammarError
 from ovchat_server.grammar.cache import ENTRY_BYTES, GrammarCache
 from ovchat_server.grammar.schema.errors import SchemaError
 from ovchat_server.grammar.values import json_grammar
 from ovchat_server.serving.answer_format import AnswerFormats
 from ovchat_server.serving.record import begin_record
-from tests.unit.serving_tools import WORKERS, ScriptedEngine, served
+from tests.unit.serving_tools import (
+    WORKERS,
+    ScriptedEngine,
+    ScriptedGeneration,
+    completions,
+    served,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ovchat_server.domain.json_value import JsonValue
+    from ovchat_server.engine.contract.generation import GeneratedTokens
     from ovchat_server.serving.answer_format import AnswerFormat
 
 TEMPLATES = {
@@ -186,6 +194,50 @@ async def test_tools_that_no_grammar_can_hold_together_are_all_named() -> None:
         found, grammar = await planned("hermes", engine=Permissive(error=error), tools=tools)
         assert grammar is None
         assert unenforced(found) == [f"tools[{index}].function.parameters" for index in range(2)]
+
+
+class SlowGrammar(ScriptedGeneration):
+    """Ends because its grammar is slow to follow."""
+
+    async def __anext__(self) -> GeneratedTokens:
+        raise SlowGrammarError("it is slow")
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        (
+            {"response_format": {"type": "json_object"}},
+            InvalidRequestError,
+            "response_format cannot be enforced: it is slow.",
+        ),
+        (
+            {"tools": [tool("f", PLAIN)], "tool_choice": "required"},
+            InvalidRequestError,
+            "tool_choice cannot be enforced: it is slow.",
+        ),
+        (
+            {"tools": [tool("f", PLAIN, strict=True)]},
+            InvalidRequestError,
+            "tool_choice cannot be enforced: it is slow.",
+        ),
+        ({"tools": [tool("f", PLAIN)]}, UnavailableError, "Send it again"),
+    ],
+    ids=["format", "forced", "strict", "auto"],
+)
+async def test_who_asks_for_a_slow_grammar_is_told_so_and_who_need_not_have_it_comes_back(
+    fields: dict[str, Any], error: type[ApiError], message: str
+) -> None:
+    engine = Permissive()
+    engine.generation = SlowGrammar(())
+    model = served(engine, template=TEMPLATES["hermes"])
+    messages = [{"role": "user", "content": "Hi"}]
+    answer = await completions(model).answer(
+        read_chat_request({"model": "demo", "messages": messages} | fields)
+    )
+    with pytest.raises(error, match=message) as caught:
+        await answer.whole()
+    assert (caught.value.retry_after is not None) == (error is UnavailableError)
 
 
 async def test_a_grammar_is_checked_for_its_caller_who_comes_back_if_too_many_of_it_wait() -> None:

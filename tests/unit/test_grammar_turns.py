@@ -12,7 +12,7 @@ from ovchat_server.domain.errors import OverloadedError, UnavailableError
 from ovchat_server.engine.client import grammar_process
 from ovchat_server.engine.client.grammar_lane import Verdict
 from ovchat_server.engine.client.grammar_process import GrammarProcess
-from ovchat_server.engine.client.slow_clients import SLOW_FOR
+from ovchat_server.engine.client.lately_slow import SLOW_FOR
 from ovchat_server.engine.contract.engine import Caller
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from ovchat_server.domain.models import EngineLoad
 from ovchat_server.engine.client.generation_engine import start_generation
 from ovchat_server.engine.client.grammar_lane import DIED, Verdict
 from ovchat_server.engine.client.in_flight_requests import InFlightRequests
+from ovchat_server.engine.client.lately_slow import SLOW_FOR
 from ovchat_server.engine.client.mask_budget import GROWTH, LEAST_SHARE, MORE, WEIGHT, MaskBudget
-from ovchat_server.engine.client.slow_clients import SLOW_FOR
 from ovchat_server.engine.contract.engine import Caller
 from ovchat_server.engine.contract.generation import GenerationRequest
 from ovchat_server.engine.contract.generation_engine import SlowGrammarError
@@ -23,6 +23,8 @@ from ovchat_server.engine.contract.messages import Cancel, Report, Start
 from ovchat_server.engine.contract.prompt import Prompt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ovchat_server.engine.client.generation_stream import EngineGenerationStream
 
 BUDGET = 1.0
@@ -43,21 +45,17 @@ class Watching:
         spec = GenerationSpec(
             name="m", path="", context_length=1000, end_tokens=(), options=options
         )
-        self.refused: list[str] = []
-        self.budget = MaskBudget(
-            spec,
-            self.in_flight,
-            lambda grammar, reason: self.refused.append(f"{grammar}: {reason}"),
-            lambda: self.now,
-        )
+        self.budget = MaskBudget(spec, self.in_flight, lambda: self.now)
         self.in_flight.on_report = self.budget.note
         self.followed: list[tuple[str, int, float]] = []
         self.go_on = asyncio.Event()
         self.go_on.set()
+        self.meanwhile: Callable[[], None] = lambda: None
         self.budget._lane.follow = self._follow  # type: ignore[method-assign]
 
     async def _follow(self, grammar: str, tokens: tuple[int, ...], mask_seconds: float) -> Verdict:
         self.followed.append((grammar, len(tokens), mask_seconds))
+        self.meanwhile()
         await self.go_on.wait()
         if grammar == "unavailable":
             raise UnavailableError("not now")
@@ -71,13 +69,20 @@ class Watching:
         self, seconds: float, *identifiers: int, tokens: int = 1, model: float = 0.0
     ) -> None:
         """A step that brings each of these requests tokens, and what follows from it."""
-        outputs = [SequenceOutput(each, 0, [1] * tokens, [], None) for each in identifiers]
-        report = Report(outputs, EngineLoad(), sampling=seconds, ended=model + seconds)
-        self.in_flight.deliver(report)
+        self.report(seconds, *identifiers, tokens=tokens, model=model)
         while self.go_on.is_set() and (search := self.budget._search):
             await asyncio.wait([search])
             # Its callbacks run.
             await asyncio.sleep(0)
+
+    def report(
+        self, seconds: float, *identifiers: int, tokens: int = 1, model: float = 0.0
+    ) -> None:
+        outputs = [SequenceOutput(each, 0, [1] * tokens, [], None) for each in identifiers]
+        report = Report(
+            outputs, EngineLoad(), sampling=seconds, began=1.0, ended=1.0 + model + seconds
+        )
+        self.in_flight.deliver(report)
 
     @property
     def cancelled(self) -> list[int]:
@@ -107,14 +112,14 @@ async def test_answers_are_followed_while_steps_are_slow_and_others_wait(
     run.ask(other, "")
     for seconds in steps:
         await run.step(seconds, 1, 2)
-    assert bool(run.followed) == bool(run.refused) == followed
+    assert bool(run.followed) == bool(run.budget.refusal("slow", "a")) == followed
     assert run.cancelled == ([1] if followed else [])
 
 
-async def test_the_slow_one_ends_with_those_who_follow_the_same_and_with_its_own_choices() -> None:
+async def test_the_slow_one_ends_with_its_choices_and_those_of_its_client_that_follow_it() -> None:
     run = Watching()
-    first, second, free = run.ask("a", "slow", "fine"), run.ask("b", "slow"), run.ask("b", "")
-    other = run.ask("b", "fine")
+    first, second, free = run.ask("a", "slow", "fine"), run.ask("a", "slow"), run.ask("b", "")
+    other = run.ask("a", "fine")
     await run.step(SLOW, 1, 2, 3, 4, 5)
     for stream, pieces in ((first, 2), (second, 1)):
         # What came before is not lost.
@@ -123,7 +128,8 @@ async def test_the_slow_one_ends_with_those_who_follow_the_same_and_with_its_own
             await anext(stream)
         assert caught.value.reason == "slow"
     assert sorted(set(run.cancelled)) == [1, 2, 3]
-    assert run.refused == ["slow: slow"]
+    assert run.budget.refusal("slow", "a")
+    assert not run.budget.refusal("fine", "a")
     await run.step(0, 4, 5)
     for stream in (free, other):
         assert (await anext(stream)).tokens == (1, 1)
@@ -134,17 +140,19 @@ async def test_the_shortest_is_followed_first_and_again_when_it_is_longer() -> N
     run.ask("a", "long")
     run.ask("b", "short")
     run.ask("b", "not begun")
-    await run.step(0, 1, tokens=100)
+    for _ in range(100):
+        await run.step(0, 1, tokens=2)
     await run.step(SLOW, 1, 2)
-    assert [item[:2] for item in run.followed] == [("short", 1), ("long", 101)]
+    assert [item[0] for item in run.followed] == ["short", "long"]
+    assert [item[1] for item in run.followed] == [1, 201]
     run.followed.clear()
     due = {"short": GROWTH + MORE, "long": GROWTH * 101 + MORE}
     for number in range(2, 140):
         await run.step(SLOW, 1, 2)
         lengths = {"short": number, "long": 100 + number}
-        for name, length, _ in run.followed:
-            assert length == lengths[name] >= due[name]
-            due[name] = GROWTH * length + MORE
+        for name, _, _ in run.followed:
+            assert lengths[name] >= due[name]
+            due[name] = GROWTH * lengths[name] + MORE
         run.followed.clear()
         assert all(lengths[name] < due[name] for name in lengths)
 
@@ -163,8 +171,10 @@ async def test_the_answers_of_a_client_share_the_budget(
     assert not run.followed
     # It has run so long.
     most = max(run.budget._model_seconds, BUDGET)
-    await run.step(2 * most / WEIGHT, 1, model=most)
-    assert run.followed == [("fine", 1, pytest.approx(share * most))]
+    # Those that wait in the queue take no time.
+    run.ask("a", "fine")
+    await run.step(2 * most / WEIGHT, *range(1, answers + 1), model=most)
+    assert run.followed == [("fine", 1, pytest.approx(share * most))] * answers
 
 
 async def test_who_was_slow_has_one_at_a_time_for_a_while_and_a_small_share() -> None:
@@ -174,7 +184,7 @@ async def test_who_was_slow_has_one_at_a_time_for_a_while_and_a_small_share() ->
     await run.step(SLOW, 1, 2)
     run.budget.check("a")
     run.ask("a", "fine")
-    with pytest.raises(OverloadedError, match="one answer with a grammar") as refused:
+    with pytest.raises(OverloadedError, match="one request with a grammar") as refused:
         run.budget.check("a")
     assert refused.value.retry_after
     run.budget.check("b")
@@ -185,6 +195,38 @@ async def test_who_was_slow_has_one_at_a_time_for_a_while_and_a_small_share() ->
     assert run.followed == [("fine", 1, LEAST_SHARE * BUDGET)]
     run.now += SLOW_FOR
     run.budget.check("a")
+    assert not run.budget.refusal("slow", "a")
+
+
+async def test_what_is_too_slow_for_one_client_is_refused_to_no_other() -> None:
+    run = Watching()
+    run.ask("a", "slow")
+    run.ask("b", "slow")
+    run.go_on.clear()
+    await run.step(SLOW, 1)
+    run.go_on.set()
+    await run.step(0, 2)
+    assert run.cancelled == [1]
+    assert run.budget.refusal("slow", "a")
+    assert not run.budget.refusal("slow", "b")
+
+
+async def test_short_ones_that_come_and_go_hide_none() -> None:
+    run = Watching()
+    run.ask("a", "grows slow")
+    run.ask("b", "")
+
+    def another() -> None:
+        """While one is followed another one comes, and is not the last."""
+        if len(run.followed) < 60:
+            run.ask("a", "fine")
+            run.report(SLOW, 1, len(run.followed) + 2)
+
+    run.meanwhile = another
+    await run.step(SLOW, 1)
+    assert len(run.followed) >= 60
+    lengths = [length for name, length, _ in run.followed if name == "grows slow"]
+    assert len(lengths) >= 5
 
 
 @pytest.mark.parametrize("grammar", ["dies", "unavailable"])
@@ -208,4 +250,4 @@ async def test_closing_ends_the_search() -> None:
     assert run.followed
     await run.budget.close()
     assert run.budget._search is None
-    assert not run.refused
+    assert not run.cancelled

@@ -48,12 +48,14 @@ class Grammar:
     Attributes:
         text: "" if anything is allowed.
         field: What asks for it.
+        required: Whether the request is not answered without.
     """
 
     text: str = ""
     field: FieldPath = FieldPath()
     self_terminating: bool = False
     resumptions: tuple[Resumption, ...] = ()
+    required: bool = True
 
 
 NO_GRAMMAR = Grammar()
@@ -264,7 +266,7 @@ async def _free(wanted: _FormatRequest, tools: list[HeldTool]) -> AnswerFormat:
         return AnswerFormat(unenforced=tuple(SchemaPath(tool.field) for tool in tools))
     places = resumptions(calls, called, plain, wanted.reasoning, parallel=choice.parallel)
     return AnswerFormat(
-        Grammar(text, choice.field, resumptions=tuple(places)),
+        Grammar(text, choice.field, resumptions=tuple(places), required=wanted.asked),
         calls_enforced=wanted.trusts_calls,
         unenforced=_unenforced(tools),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ovchat_server.chat.assembler import ChoiceAssembler
 from ovchat_server.domain.completion import FinishReason, Usage
-from ovchat_server.domain.errors import InvalidRequestError
+from ovchat_server.domain.errors import InvalidRequestError, UnavailableError
 from ovchat_server.engine.contract.generation import TokenFinish
 from ovchat_server.engine.contract.generation_engine import SlowGrammarError
 from ovchat_server.serving.answer import ChunkedAnswer
@@ -158,12 +158,20 @@ class GeneratedAnswer(ChunkedAnswer):
 
     @contextlib.contextmanager
     def _names_grammar(self) -> Iterator[None]:
-        """Name the field that asks for a grammar which is too slow."""
+        """Say what asks for a grammar which is too slow."""
         try:
             yield
         except SlowGrammarError as error:
-            complaint = f"cannot be enforced: {error.reason}."
-            raise InvalidRequestError.about(self.plan.grammar_field, complaint) from error
+            grammar = self.plan.grammar
+            if grammar.required:
+                complaint = f"cannot be enforced: {error.reason}."
+                raise InvalidRequestError.about(grammar.field, complaint) from error
+            # As where they take too long to compile.
+            message = (
+                "The schemas of the request's tools take too long to enforce. Send it again: it is "
+                "then answered without."
+            )
+            raise UnavailableError(message, retry_after=1) from error
 
     @contextlib.contextmanager
     def _recorded(self) -> Iterator[None]:

@@ -193,6 +193,7 @@ class GenerationPipeline:
             info=dataclasses.replace(info, prompt_tokens=prompt_tokens),
             params=request.generation,
             prompts=prompts,
+            grammar=answer_format.grammar,
             requests=await with_prediction(
                 requests, model, params.speculation.prediction, self.workers
             ),
@@ -200,7 +201,6 @@ class GenerationPipeline:
             first_chunks=tuple(stages.first_chunks(request, prompts)),
             ignored=without_effect(params.speculation, model.speculation),
             unenforced=answer_format.unenforced,
-            grammar_field=answer_format.grammar.field,
         )
 
     def _salted(

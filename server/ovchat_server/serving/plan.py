@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovchat_server.chat.assembler import AssemblyOptions
-from ovchat_server.domain.field_path import FieldPath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from ovchat_server.domain.generation import GenerationParams
     from ovchat_server.engine.contract.engine import Caller
     from ovchat_server.engine.contract.generation import GenerationRequest
+    from ovchat_server.serving.answer_format import Grammar
     from ovchat_server.serving.models import TextModel
     from ovchat_server.serving.render import RenderedPrompt
 
@@ -31,13 +31,13 @@ class GenerationPlan:
         info: The fields that every chunk repeats.
         params: The generation parameters of the request.
         prompts: The rendered prompts.
+        grammar: What the answers follow.
         requests: The requests to the engine, prompt by prompt. If empty, the first chunks are the
             whole answer.
         assembly: How to assemble each choice, prompt by prompt.
         first_chunks: One or more for each choice, in the same order.
         ignored: The names of parameters that have no effect on the model.
         unenforced: The parts of schemas that are not enforced.
-        grammar_field: What asks for the grammar of the answer, if it has one.
     """
 
     model: TextModel
@@ -45,12 +45,12 @@ class GenerationPlan:
     info: CompletionInfo
     params: GenerationParams
     prompts: Sequence[RenderedPrompt]
+    grammar: Grammar
     requests: Sequence[GenerationRequest]
     assembly: Sequence[AssemblyOptions]
     first_chunks: Sequence[ChunkChoice]
     ignored: Sequence[str] = ()
     unenforced: Sequence[SchemaPath] = ()
-    grammar_field: FieldPath = FieldPath()
 
 
 def engine_params(params: GenerationParams) -> GenerationParams:

@@ -52,9 +52,8 @@ class SupervisedGenerationEngine:
             EngineSupervisor(spec, generation_decoder(), self._changed, backoff, self._observer)
         )
         self._grammar_process = GrammarProcess(spec)
-        in_flight = self.supervisor.in_flight
-        self._mask_budget = MaskBudget(spec, in_flight, self._grammar_process.refuse)
-        in_flight.on_report = self._mask_budget.note
+        self._mask_budget = MaskBudget(spec, self.supervisor.in_flight)
+        self.supervisor.in_flight.on_report = self._mask_budget.note
         self._on_change = on_change
 
     def start(self) -> None:
@@ -84,7 +83,8 @@ class SupervisedGenerationEngine:
 
     async def check_grammar(self, grammar: str, caller: Caller = ANONYMOUS) -> str:
         """See engine.contract.generation_engine.GenerationEngine."""
-        return await self._grammar_process.check(grammar, caller)
+        slow = self._mask_budget.refusal(grammar, caller.client)
+        return slow or await self._grammar_process.check(grammar, caller)
 
     def check_queue(self, caller: Caller = ANONYMOUS) -> None:
         """See engine.contract.generation_engine.GenerationEngine."""

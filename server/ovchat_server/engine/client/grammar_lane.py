@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from ovchat_server.engine.contract.generation_spec import GenerationSpec
 
 DIED = "compiling it crashes the compiler"
-# Seconds in which an answer is followed that takes none. The engine, which is busy, runs beside it.
+# Seconds in which an answer is followed that takes none; what each token takes without its grammar,
+# of a large vocabulary; and how many times as long all that may take while the engine is busy.
 FOLLOW_TIMEOUT = 10.0
-# And how many times the processor time that it may take.
+PLAIN_TOKEN = 0.005
 BUSY = 4
 
 logger = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ class GrammarLane:
         return verdict
 
     async def follow(self, grammar: str, tokens: tuple[int, ...], mask_seconds: float) -> Verdict:
-        """Follow a grammar, to see whether that is slow; to be called in turn.
+        """Follow a grammar, to see whether that is slow; one at a time.
 
         Args:
             grammar: Which compiles.
@@ -107,7 +108,7 @@ class GrammarLane:
         Raises:
             UnavailableError: The process cannot be started.
         """
-        timeout = FOLLOW_TIMEOUT + BUSY * mask_seconds * len(tokens)
+        timeout = FOLLOW_TIMEOUT + BUSY * (mask_seconds + PLAIN_TOKEN) * len(tokens)
         return await self._ask(Follow(grammar, tokens, mask_seconds), timeout, SLOW_TO_FOLLOW)
 
     async def _ask(self, request: Compile | Follow, timeout: float, late: str) -> Verdict:

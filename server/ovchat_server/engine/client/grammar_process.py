@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ovchat_server.domain.errors import OverloadedError, UnavailableError
 from ovchat_server.engine.client.grammar_lane import DIED, GrammarLane, retrieve
-from ovchat_server.engine.client.slow_clients import SLOW_FOR, SlowClients
+from ovchat_server.engine.client.lately_slow import SLOW_FOR, LatelySlow
 from ovchat_server.engine.contract.engine import ANONYMOUS
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class GrammarProcess:
         self._clock = clock
         self._lane = GrammarLane(spec, stays=True)
         self._slow_lane = GrammarLane(spec, stays=False)
-        self._slow_clients = SlowClients(clock)
+        self._slow_clients = LatelySlow(clock)
         self._verdicts: OrderedDict[bytes, _Known] = OrderedDict()
         self._checks: dict[bytes, _Check] = {}
 
@@ -82,10 +82,6 @@ class GrammarProcess:
         await self._lane.close()
         await self._slow_lane.close()
 
-    def refuse(self, grammar: str, reason: str) -> None:
-        """Refuse a grammar for a while: it compiles, but is slow to follow."""
-        self._note(_digest(grammar), _Known(reason, self._clock() + SLOW_FOR))
-
     async def check(self, grammar: str, caller: Caller = ANONYMOUS) -> str:
         """Return why a grammar does not compile, as a clause for the caller; "" if it does.
 
@@ -99,7 +95,7 @@ class GrammarProcess:
             OverloadedError: Too many of the caller's grammars wait.
             UnavailableError: Too many grammars wait, or the process cannot be started.
         """
-        key = _digest(grammar)
+        key = hashlib.sha256(grammar.encode()).digest()
         verdict = self._verdicts.get(key)
         if verdict and self._clock() < verdict.until:
             self._verdicts.move_to_end(key)
@@ -164,14 +160,10 @@ class GrammarProcess:
                 self._slow_clients.add(client)
                 self._lane.turns.move(client, self._slow_lane.turns)
         until = self._clock() + SLOW_FOR if verdict.too_slow else math.inf
-        self._note(key, _Known(verdict.reason, until))
-        return verdict.reason
-
-    def _note(self, key: bytes, known: _Known) -> None:
-        self._verdicts[key] = known
-        self._verdicts.move_to_end(key)
+        self._verdicts[key] = _Known(verdict.reason, until)
         if len(self._verdicts) > CACHED_VERDICTS:
             self._verdicts.popitem(last=False)
+        return verdict.reason
 
     def _lane_of(self, client: str) -> GrammarLane:
         return self._slow_lane if client in self._slow_clients else self._lane
@@ -180,10 +172,6 @@ class GrammarProcess:
         # Another check of the same grammar may have replaced it.
         if self._checks.get(key) is check:
             del self._checks[key]
-
-
-def _digest(grammar: str) -> bytes:
-    return hashlib.sha256(grammar.encode()).digest()
 
 
 def _end(turn: asyncio.Future[GrammarLane]) -> None:

@@ -88,12 +88,14 @@ class _Entry(Generic[RequestT, OutputT]):
 
     Attributes:
         since: How many reports had arrived when this process admitted it.
+        outputs: How many it has brought.
         last_output: When the step ended that brought its last output; 0: there was none.
     """
 
     resumable: ResumableRequest[RequestT, OutputT]
     stream: ResultStream[OutputT]
     since: int = 0
+    outputs: int = 0
     last_output: float = 0.0
     admitted: bool = False
     ended: bool = False
@@ -153,9 +155,9 @@ class InFlightRequests(Generic[RequestT, OutputT]):
         return len(self._unfinished())
 
     @property
-    def requests(self) -> list[ResumableRequest[RequestT, OutputT]]:
-        """The requests that wait or run."""
-        return [entry.resumable for entry in self._unfinished()]
+    def requests(self) -> list[tuple[ResumableRequest[RequestT, OutputT], int]]:
+        """The requests that wait or run, and how many outputs each has brought."""
+        return [(entry.resumable, entry.outputs) for entry in self._unfinished()]
 
     def new_id(self) -> int:
         """Return a new, unique request id."""
@@ -213,6 +215,7 @@ class InFlightRequests(Generic[RequestT, OutputT]):
                     entry.last_output = report.ended
                     entry.stream.times.output(report.ended)
                 entry.resumable.note(output)
+                entry.outputs += 1
                 entry.ended = entry.ended or output.finish is not None
                 entry.stream.put(output)
         self.observer.stepped(report, gaps)

@@ -27,7 +27,7 @@ class SlowGrammarError(InvalidRequestError):
     """A grammar takes too long to follow.
 
     Attributes:
-        reason: How long, as a clause for the caller.
+        reason: Why it cannot be enforced, as a clause for the caller.
     """
 
     def __init__(self, reason: str) -> None:
@@ -93,7 +93,9 @@ class GenerationEngine(Protocol):
         ...
 
     async def check_grammar(self, grammar: str, caller: Caller = ANONYMOUS) -> str:
-        """Return why a grammar does not compile, as a clause for the caller; "" if it does.
+        """Return why a grammar cannot be served, as a clause for the caller; "" if it can.
+
+        It does not compile, or the caller's answers that followed it were slow lately.
 
         Args:
             grammar: As the compiler reads it.

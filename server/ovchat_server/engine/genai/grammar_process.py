@@ -38,7 +38,7 @@ MAX_CACHED_BYTES = 32 << 20
 
 
 def main() -> int:
-    """Do so until the server is gone, or a grammar has taken all memory there is."""
+    """Compile and follow until the server is gone, or a grammar has taken all memory there is."""
     leave_ending_to_the_server()
     turn_off_telemetry()
     channel = Channel.inherited()

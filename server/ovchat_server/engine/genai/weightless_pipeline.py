@@ -30,6 +30,7 @@ def weightless_pipeline(
     vocabulary_size: int,
     blocks: int,
     given: ov.OpExtension | None = None,
+    **properties: int,
 ) -> genai.ContinuousBatchingPipeline:
     """Return a pipeline.
 
@@ -38,6 +39,7 @@ def weightless_pipeline(
         vocabulary_size: How many logits it has.
         blocks: How many KV blocks it has: genai loads no model without attention.
         given: The operation that gives its logits; None: they are 0.
+        properties: OpenVINO's.
     """
     config = genai.SchedulerConfig()
     config.num_kv_blocks = blocks
@@ -48,7 +50,9 @@ def weightless_pipeline(
         if given:
             _insert_given(graph)
         extensions = {"extensions": [given]} if given else {}
-        return genai.ContinuousBatchingPipeline(directory, tokenizer, config, "CPU", **extensions)
+        return genai.ContinuousBatchingPipeline(
+            directory, tokenizer, config, "CPU", **extensions, **properties
+        )
 
 
 def one_token() -> ov.Tensor:
