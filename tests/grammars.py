@@ -43,6 +43,11 @@ def format_of(constraint: Constraint) -> JsonObject:
     return constraint_format(constraint, GrammarCache())
 
 
+def ambiguous(name: str = "s") -> str:
+    """A grammar whose text can be read in ever more ways: each token takes longer than the last."""
+    return f'root ::= {name}\n{name} ::= {name} {name} {name} | {name} {name} | "a" | "aa"'
+
+
 TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|[()|?*+]|\{\d+,\d*\}|\w+|\s+', re.DOTALL
 )

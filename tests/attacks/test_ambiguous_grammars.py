@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.attacks.callers import Callers, calling
+from tests.grammars import ambiguous
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,10 +25,9 @@ BIAS = {"64": 100}
 NAMES = count()
 
 
-def ambiguous() -> dict[str, Any]:
-    """A chat whose grammar nobody has asked for: each token takes longer than the one before."""
-    name = f"s{next(NAMES)}"
-    grammar = f'root ::= {name}\n{name} ::= {name} {name} {name} | {name} {name} | "a" | "aa"'
+def chat() -> dict[str, Any]:
+    """One whose grammar nobody has asked for."""
+    grammar = ambiguous(f"s{next(NAMES)}")
     messages = [{"role": "user", "content": "Hello"}]
     fields = {"guided_grammar": grammar, "logit_bias": BIAS, "max_tokens": 900}
     return {"model": "demo", "messages": messages, **fields}
@@ -60,7 +60,7 @@ async def attacked(callers: Callers, width: int) -> tuple[list[int], Counter[tup
 
     async def attack() -> None:
         while True:
-            response = await callers.attacker.post("/v3/chat/completions", json=ambiguous())
+            response = await callers.attacker.post("/v3/chat/completions", json=chat())
             error = response.json().get("error", {})
             outcomes[response.status_code, str(error.get("message"))] += 1
 

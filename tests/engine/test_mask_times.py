@@ -11,6 +11,7 @@ from ovchat_server.engine.contract.generation import GenerationRequest, Sampling
 from ovchat_server.engine.contract.grammar_messages import SLOW_TO_FOLLOW
 from ovchat_server.engine.contract.prompt import Prompt
 from tests.engine.test_structured_output import TOKENIZER, demo, demo_spec, grammar
+from tests.grammars import ambiguous
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
-# Each token can end many more sentences than the one before.
-AMBIGUOUS = grammar("grammar", 'root ::= s\ns ::= s s s | s s | "a" | "aa"')
+AMBIGUOUS = grammar("grammar", ambiguous())
 PLAIN = grammar("regex", "a*")
 A = TOKENIZER.encode("a")[0]
 SLOW = Verdict(SLOW_TO_FOLLOW)

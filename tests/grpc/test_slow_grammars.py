@@ -15,6 +15,7 @@ import pytest
 from ovchat.v1 import chat_pb2, format_pb2
 from ovchat_server.app import Server
 from ovchat_server.grammar.cache import GrammarCache
+from tests.grammars import ambiguous
 from tests.grpc.conftest import running
 from tests.grpc.requests import ask, go_on, joined, text_of
 from tests.grpc.requests import successor as ask_successor
@@ -59,11 +60,9 @@ MINE, THEIRS = ((("x-api-key", name),) for name in ("k-mine", "k-theirs"))
 NAMES = count()
 
 
-def ambiguous() -> dict[str, Any]:
-    """A grammar that nobody has asked for, and each token of which takes longer than the last."""
-    name = f"s{next(NAMES)}"
-    grammar = f'root ::= {name}\n{name} ::= {name} {name} {name} | {name} {name} | "a" | "aa"'
-    form = format_pb2.StructuredOutputs(grammar=grammar)
+def slow_to_follow() -> dict[str, Any]:
+    """What asks for a grammar that nobody has asked for."""
+    form = format_pb2.StructuredOutputs(grammar=ambiguous(f"s{next(NAMES)}"))
     return {"structured_outputs": form, "logit_bias": {64: 100}, "max_tokens": 900}
 
 
@@ -122,7 +121,7 @@ async def test_one_that_is_slow_to_follow_ends_beside_others(
     others: None,  # noqa: ARG001
     answer: Callable[..., Awaitable[None]],
 ) -> None:
-    fields = ambiguous()
+    fields = slow_to_follow()
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await answer(impatient, **fields)
     error = caught.value
@@ -134,7 +133,7 @@ async def test_who_asks_for_it_again_is_refused_at_once(
     impatient: Client,
     others: None,  # noqa: ARG001
 ) -> None:
-    fields = ambiguous()
+    fields = slow_to_follow()
     for most in (900, 1):
         with pytest.raises(grpc.aio.AioRpcError, match="cannot be enforced: it takes"):
             await whole(impatient, **{**fields, "max_tokens": most})

@@ -55,25 +55,56 @@ class _Seconds:
     chosen: float = 0.0
 
 
-class GrammarFollowers:
-    """Some pipelines in which a grammar each is followed."""
+@dataclass(frozen=True, slots=True)
+class FollowerPipelines:
+    """Pipelines in which a grammar each is followed.
 
-    def __init__(
-        self, tokenizer: genai.Tokenizer, vocabulary_size: int, context_length: int
-    ) -> None:
-        """Load them.
+    Attributes:
+        free: Those in which none is.
+        logits: What they choose from, one at a time.
+    """
+
+    free: list[genai.ContinuousBatchingPipeline]
+    logits: Floats
+
+    @classmethod
+    def load(
+        cls,
+        tokenizer: genai.Tokenizer,
+        vocabulary_size: int,
+        context_length: int,
+        count: int,
+        **properties: int,
+    ) -> FollowerPipelines:
+        """Load some.
 
         Args:
             tokenizer: Has the compiled grammars.
             vocabulary_size: How many logits the model has.
             context_length: The maximum number of tokens of an answer.
+            count: How many.
+            properties: OpenVINO's.
         """
-        self._logits: Floats = np.zeros(vocabulary_size, np.float32)
-        given = given_logits(lambda: self._logits)
+        logits: Floats = np.zeros(vocabulary_size, np.float32)
+        given = given_logits(lambda: logits)
         blocks = context_length // block_size("CPU") + 2
-        self._free = [
-            weightless_pipeline(tokenizer, vocabulary_size, blocks, given) for _ in range(FOLLOWERS)
+        free = [
+            weightless_pipeline(tokenizer, vocabulary_size, blocks, given, **properties)
+            for _ in range(count)
         ]
+        return cls(free, logits)
+
+
+class GrammarFollowers:
+    """Follows some grammars at once."""
+
+    def __init__(
+        self, tokenizer: genai.Tokenizer, vocabulary_size: int, context_length: int
+    ) -> None:
+        """Load a pipeline for each; see FollowerPipelines.load."""
+        self._pipelines = FollowerPipelines.load(
+            tokenizer, vocabulary_size, context_length, FOLLOWERS
+        )
         self._seconds = _Seconds()
         for _ in range(FOLLOWERS):
             # The first step of each prepares.
@@ -83,7 +114,7 @@ class GrammarFollowers:
     @property
     def free(self) -> bool:
         """Whether another one can begin."""
-        return bool(self._free)
+        return bool(self._pipelines.free)
 
     def seconds(self, answered: int, rest: int) -> float:
         """Return how long it takes to follow a grammar.
@@ -103,7 +134,7 @@ class GrammarFollowers:
             tokens: Those that are known of the answer, at least one.
         """
         start, seconds, (first, *others) = time.perf_counter(), self._seconds, tokens
-        follower = GrammarFollower(self._free, config, self._logits, seconds)
+        follower = GrammarFollower(self._pipelines, config, seconds)
         try:
             follower.replay([first])
             begun = time.perf_counter()
@@ -123,22 +154,19 @@ class GrammarFollower:
 
     def __init__(
         self,
-        free: list[genai.ContinuousBatchingPipeline],
+        pipelines: FollowerPipelines,
         config: genai.GenerationConfig,
-        logits: Floats,
         seconds: _Seconds | None = None,
     ) -> None:
         """Begin in one of the free pipelines.
 
         Args:
-            free: Those.
+            pipelines: At least one is free.
             config: See GrammarFollowers.begin.
-            logits: What the pipelines choose from.
             seconds: Learns how long a token takes; None: nobody asks.
         """
-        self._free = free
-        self._pipeline: genai.ContinuousBatchingPipeline | None = free.pop()
-        self._logits = logits
+        self._pipelines = pipelines
+        self._pipeline: genai.ContinuousBatchingPipeline | None = pipelines.free.pop()
         self._seconds = seconds or _Seconds()
         self._handle = self._pipeline.add_request(0, one_token(), config)
 
@@ -148,7 +176,7 @@ class GrammarFollower:
         Raises:
             RuntimeError: They do not follow the grammar.
         """
-        certain = np.empty_like(self._logits)
+        certain = np.empty_like(self._pipelines.logits)
         for token in tokens:
             certain.fill(-np.inf)
             certain[token] = 0
@@ -173,10 +201,10 @@ class GrammarFollower:
             self._handle.cancel()
             # Frees its blocks.
             pipeline.step()
-            self._free.append(pipeline)
+            self._pipelines.free.append(pipeline)
 
     def _next(self, logits: Floats) -> int:
-        np.copyto(self._logits, logits)
+        np.copyto(self._pipelines.logits, logits)
         if self._pipeline:
             self._pipeline.step()
         [output] = new_outputs(self._handle)

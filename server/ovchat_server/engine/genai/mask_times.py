@@ -11,45 +11,30 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ovchat_server.engine.genai.configs import greedy_config
 from ovchat_server.engine.genai.grammar_compiler import structured
-from ovchat_server.engine.genai.grammar_followers import GrammarFollower
-from ovchat_server.engine.genai.sizes import block_size
-from ovchat_server.engine.genai.weightless_pipeline import given_logits, weightless_pipeline
+from ovchat_server.engine.genai.grammar_followers import FollowerPipelines, GrammarFollower
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     import openvino_genai as genai
 
-    from ovchat_server.engine.genai.logits_hook import Floats
-
-
 # Tokens whose mean counts: some take longer than others, as the first ones do.
 WINDOW = 16
 
 
 class MaskTimes:
-    """Follows grammars that a tokenizer has compiled, in a pipeline of its own."""
+    """Follows one grammar at a time, and measures how long that takes."""
 
     def __init__(
         self, tokenizer: genai.Tokenizer, vocabulary_size: int, context_length: int
     ) -> None:
-        """Load the pipeline.
-
-        Args:
-            tokenizer: Has the compiled grammars.
-            vocabulary_size: How many logits the model has.
-            context_length: The maximum number of tokens of an answer.
-        """
-        self._logits: Floats = np.zeros(vocabulary_size, np.float32)
-        blocks = context_length // block_size("CPU") + 2
-        given = given_logits(lambda: self._logits)
-        # Others would wait for work, which takes processor time, too.
-        threads = {"INFERENCE_NUM_THREADS": 1}
-        self._free = [weightless_pipeline(tokenizer, vocabulary_size, blocks, given, **threads)]
+        """Load a pipeline; see FollowerPipelines.load."""
+        # With one thread: others would wait for work, which takes processor time, too.
+        self._pipelines = FollowerPipelines.load(
+            tokenizer, vocabulary_size, context_length, count=1, INFERENCE_NUM_THREADS=1
+        )
         # How long tokens took without a grammar: other work slows all down, now and then.
         self._plain_times: deque[float] = deque(maxlen=WINDOW)
         # The first steps prepare.
@@ -95,7 +80,7 @@ class MaskTimes:
         config = greedy_config(len(tokens) + 1)
         if grammar:
             config.structured_output_config = structured(grammar)
-        follower = GrammarFollower(self._free, config, self._logits)
+        follower = GrammarFollower(self._pipelines, config)
         try:
             for token in tokens:
                 begun = time.process_time()
