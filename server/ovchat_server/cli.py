@@ -67,7 +67,6 @@ def up(**options: Any) -> None:  # noqa: ANN401  as click hands them over
     options["max_request_bytes"] = settings.max_request_bytes
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format)
-    _silence_grpc()
     raise_limit()
     _warn(settings)
     if demo:
@@ -87,13 +86,16 @@ def serve(**options: Any) -> None:  # noqa: ANN401
     settings = _checked(options)
     _end_on_ctrl_c()
     configure_logs(settings.log_level, settings.log_format, options["server_number"])
-    _silence_grpc()
     raise_limit()
     if options["servers"] is None:
         # Otherwise `ovchat up`, which started this, has warned.
         _warn(settings)
     setproctitle("ovchat server")
     settings = _with_folders(settings)
+    if settings.tls:
+        # Or gRPC, once it is loaded, writes lines of its own about each handshake that fails, and
+        # anybody can make one fail.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from ovchat_server.app import serve  # noqa: PLC0415
     from ovchat_server.start_error import StartError  # noqa: PLC0415
 
@@ -204,15 +206,6 @@ def _checked(options: dict[str, Any]) -> Settings:
     except ModelFilesError as error:
         raise click.ClickException(str(error)) from error
     return settings
-
-
-def _silence_grpc() -> None:
-    """Have gRPC's own library log nothing, unless somebody asked for it; before it is loaded.
-
-    Its lines are not those of our log. It writes one about each TLS handshake that fails, and
-    anybody can make one fail; and now and then one where a process ends ("epoll_wait error").
-    """
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
 def _warn(settings: Settings) -> None:

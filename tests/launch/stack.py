@@ -6,11 +6,9 @@ import asyncio
 import contextlib
 import os
 import re
-import resource
 import socket
 import sys
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,18 +141,28 @@ async def gone(*pids: int) -> None:
             os.close(descriptor)
 
 
+def _limited(soft: int, hard: int) -> tuple[str, ...]:
+    """What runs a command with these limits of its open files.
+
+    No `preexec_fn`, for which this process would be forked: its gRPC aborts one such child in a
+    hundred.
+    """
+    return ("sh", "-c", f'ulimit -Sn {soft}; ulimit -Hn {hard}; exec "$@"', "sh")
+
+
 @contextlib.asynccontextmanager
 async def started(
     directory: Path,
     *options: str,
     kv_blocks: int = DEFAULT_KV_BLOCKS,
     folder: Path = ROOT / "models/successor",
-    open_files: tuple[int, int] = resource.getrlimit(resource.RLIMIT_NOFILE),
+    open_files: tuple[int, int] | None = None,
     tables: str = "",
 ) -> AsyncIterator[Stack]:
     """`ovchat up` with the successor model, from a folder, at whatever it does now.
 
-    `open_files` are the limits of its open files, soft and hard; `tables` stand in its config file.
+    `open_files` are the limits of its open files, soft and hard, if they are not those of this
+    process; `tables` stand in its config file.
     """
     log, config = directory / "log", directory / "ovchat.toml"
     # Exact numbers: in bfloat16 OpenVINO 2026.4.1 dies of so small a model where the processor
@@ -164,6 +172,7 @@ async def started(
     rest_port, grpc_port = unused_port(), unused_port()
     with log.open("w") as errors:
         process = await asyncio.create_subprocess_exec(
+            *(_limited(*open_files) if open_files else ()),
             *(sys.executable, "-m", "ovchat_server", "up"),
             *("--config", str(config)),
             *("--rest-port", str(rest_port), "--grpc-port", str(grpc_port)),
@@ -171,7 +180,6 @@ async def started(
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
             cwd=directory,
-            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, open_files),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
     stack = Stack(process, rest_port, grpc_port, directory, log)
